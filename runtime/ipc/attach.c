@@ -538,6 +538,7 @@ int mpib_attach(const struct mpib_attach_opts *opts,
 	c->helper.wake = c->helper.stop = c->helper.keeper = -1;
 	make_hello(&c->hello, &o);
 	snprintf(c->start, sizeof(c->start), "%s", start ? start : "");
+	TAILQ_INIT(&c->memories);
 	c->forks = mpib_forks;
 	atomic_init(&c->living, MPIB_ATTACHED(1) | c->forks);
 	rc = find_socket(o.run_dir, c->path, sizeof(c->path));

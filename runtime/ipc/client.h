@@ -71,6 +71,7 @@ struct mpib_debt {
 /* Memory that the client can register again at another proxy, because the
  * client keeps the memory's file descriptor. */
 struct mpib_memory {
+	TAILQ_ENTRY(mpib_memory) link; /* element of client->memories */
 	/* result of mpib_keep() for the memory's descriptor; 0: no descriptor
 	 * is kept */
 	uint32_t kept;
@@ -434,6 +435,9 @@ struct mpib_client {
 	LIST_HEAD(, mpib_listener) listeners;
 	LIST_HEAD(, mpib_pool) pools; /* pools of mpib_mem_alloc() */
 	LIST_HEAD(, mpib_region) regions;
+	/* The memory of `pools` and of the regions with an MR of their own. The
+	 * memory that is not registered at the newest proxy yet comes first. */
+	TAILQ_HEAD(mpib_memories, mpib_memory) memories;
 	/* Deregistered regions. registration.c frees them when no request uses
 	 * them any more. */
 	LIST_HEAD(, mpib_region) graves;
@@ -639,10 +643,9 @@ void mpib_closed_sweep(struct mpib_client *c);
 /* Keep a copy of the descriptor `fd`. Returns a number that identifies the
  * copy, or 0 if no copy is kept. The caller still owns `fd`. */
 uint32_t mpib_keep(struct mpib_client *c, int fd);
-/* For each i < `n`, set fd[i] to a copy of the kept descriptor with the number
- * kept[i], or to -errno. The caller must close the copies. */
-void mpib_keep_lend(const struct mpib_client *c, const uint32_t *kept, int *fd,
-		    unsigned n);
+/* Return a copy of the kept descriptor with the number `kept`, or -errno. The
+ * caller must close the copy. */
+int mpib_keep_lend(const struct mpib_client *c, uint32_t kept);
 /* Close the kept descriptor with the number `kept`, and wait until it is
  * closed. No effect if `kept` is 0. */
 void mpib_keep_close(const struct mpib_client *c, uint32_t kept);
@@ -686,8 +689,8 @@ int mpib_memory_register(struct mpib_client *c, struct mpib_attached *at);
 int mpib_memory_step(struct mpib_client *c, struct mpib_attached *at);
 /* Under the lock. Close the kept descriptor of memory that the program has
  * deregistered. If the client has attached to a successor proxy, deregister the
- * memory there, too. The caller has removed the memory from all lists. */
-void mpib_memory_drop(struct mpib_client *c, const struct mpib_memory *memory);
+ * memory there, too. */
+void mpib_memory_drop(struct mpib_client *c, struct mpib_memory *memory);
 
 /*
  * connect.c.

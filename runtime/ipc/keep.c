@@ -193,29 +193,16 @@ uint32_t mpib_keep(struct mpib_client *c, int fd)
 	return 0;
 }
 
-/* Receive the next answer to a KEEP_LEND request. Return the copy of the
- * descriptor, or -errno. */
-static int keep_lent(const struct mpib_client *c)
+int mpib_keep_lend(const struct mpib_client *c, uint32_t kept)
 {
 	struct mpib_message m;
-	int rc = keep_recv(c->helper.keeper, &m);
+	int rc = kept ? keep_ask(c, KEEP_LEND, kept, -1, &m) : -EBADF;
 
-	if (rc != 1)
-		return rc < 0 ? rc : -EPIPE;
+	if (rc < 0)
+		return rc;
 	if (m.h.status < 0)
 		return m.h.status;
 	return m.fds == 1 ? m.fd[0] : -EBADF;
-}
-
-void mpib_keep_lend(const struct mpib_client *c, const uint32_t *kept, int *fd,
-		    unsigned n)
-{
-	for (unsigned i = 0; i < n; i++)
-		fd[i] = kept[i] ? keep_send(c->helper.keeper, KEEP_LEND,
-					    kept[i], 0, -1)
-				: -EBADF;
-	for (unsigned i = 0; i < n; i++)
-		fd[i] = fd[i] < 0 ? fd[i] : keep_lent(c);
 }
 
 void mpib_keep_close(const struct mpib_client *c, uint32_t kept)

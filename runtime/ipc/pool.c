@@ -175,8 +175,10 @@ void *mpib_mem_alloc(struct mpib_client *client, size_t size)
 
 	if (rc == 0) {
 		rc = pool_new(client, size, true, &p);
-		if (rc == 0)
+		if (rc == 0) {
 			LIST_INSERT_HEAD(&client->pools, p, link);
+			TAILQ_INSERT_HEAD(&client->memories, &p->memory, link);
+		}
 		mpib_client_unlock(client);
 		if (rc == -EPIPE && mpib_client_again(client))
 			return mpib_mem_alloc(client, size);

@@ -297,6 +297,7 @@ static int region_register(struct mpib_region *r, int fd)
 	/* Keep a copy of the descriptor, because the caller may close `fd`. */
 	r->memory.kept = mpib_keep(r->client, fd);
 	LIST_INSERT_HEAD(&r->client->regions, r, link);
+	TAILQ_INSERT_HEAD(&r->client->memories, &r->memory, link);
 	return 0;
 }
 
@@ -411,14 +412,10 @@ int mpib_dereg(struct mpib_region *region)
  * trip for each region.
  */
 
-/* Maximum number of descriptors in one call of mpib_keep_lend(). Each call
- * costs two switches between threads. */
-#define BORROWED 16
-
-/* Send the request that registers the memory of descriptor `fd`. Returns
- * -EAGAIN if the socket is full. */
+/* Send the request that registers the memory. Returns -EAGAIN if the socket is
+ * full. */
 static int memory_send(struct mpib_client *c, struct mpib_attached *at,
-		       struct mpib_memory *memory, int fd)
+		       struct mpib_memory *memory)
 {
 	struct mpib_ctl_reg_fd ask = {
 		.h = { .type = MPIB_CTL_REG_FD, .len = sizeof(ask) },
@@ -426,7 +423,7 @@ static int memory_send(struct mpib_client *c, struct mpib_attached *at,
 		.size = memory->size,
 		.flags = memory->flags,
 	};
-	int rc;
+	int fd = mpib_keep_lend(c, memory->kept), rc;
 
 	if (fd < 0)
 		return mpib_fail(fd,
@@ -434,6 +431,7 @@ static int memory_send(struct mpib_client *c, struct mpib_attached *at,
 				 "again: %s (raise the limit, ulimit -n)",
 				 mpib_errtext(fd));
 	rc = mpib_rpc_send(c, at, &ask.h, &fd, 1);
+	close(fd);
 	if (rc == -EAGAIN)
 		return rc;
 	if (rc < 0)
@@ -442,6 +440,8 @@ static int memory_send(struct mpib_client *c, struct mpib_attached *at,
 	memory->at = at->number;
 	memory->asked = ask.h.id;
 	at->registering++;
+	TAILQ_REMOVE(&c->memories, memory, link);
+	TAILQ_INSERT_TAIL(&c->memories, memory, link);
 	return 0;
 }
 
@@ -450,84 +450,26 @@ static int memory_send(struct mpib_client *c, struct mpib_attached *at,
 static struct mpib_memory *memory_find(const struct mpib_client *c,
 				       uint32_t asked)
 {
-	struct mpib_region *r;
-	struct mpib_pool *p;
+	struct mpib_memory *m = NULL;
 
-	LIST_FOREACH(p, &c->pools, link)
+	TAILQ_FOREACH_REVERSE(m, &c->memories, mpib_memories, link)
 	{
-		if (p->memory.asked == asked)
-			return &p->memory;
-	}
-	LIST_FOREACH(r, &c->regions, link)
-	{
-		if (r->own_mr && r->memory.asked == asked)
-			return &r->memory;
-	}
-	return NULL;
-}
-
-/* Fill `left` with at most `max` memories that are not registered at the proxy
- * of the session `at` yet. Return their number. */
-static unsigned memory_left(const struct mpib_client *c,
-			    const struct mpib_attached *at,
-			    struct mpib_memory **left, unsigned max)
-{
-	struct mpib_region *r;
-	struct mpib_pool *p;
-	unsigned n = 0;
-
-	LIST_FOREACH(p, &c->pools, link)
-	{
-		if (p->memory.at != at->number && n < max)
-			left[n++] = &p->memory;
-	}
-	LIST_FOREACH(r, &c->regions, link)
-	{
-		if (n == max)
+		if (m->asked == asked)
 			break;
-		if (r->own_mr && r->memory.at != at->number)
-			left[n++] = &r->memory;
 	}
-	return n;
-}
-
-/* Send the registration requests of the `n` memories in `some`. */
-static int memory_send_some(struct mpib_client *c, struct mpib_attached *at,
-			    struct mpib_memory **some, unsigned n)
-{
-	uint32_t kept[BORROWED];
-	int fd[BORROWED], rc = 0;
-
-	for (unsigned i = 0; i < n; i++)
-		kept[i] = some[i]->kept;
-	mpib_keep_lend(c, kept, fd, n);
-	for (unsigned i = 0; i < n; i++) {
-		/* This process has too few free descriptors for all these
-		 * memories. Register this memory later. */
-		if (i > 0 && fd[i] == -EMFILE)
-			continue;
-		if (rc == 0)
-			rc = memory_send(c, at, some[i], fd[i]);
-		if (fd[i] >= 0)
-			close(fd[i]);
-	}
-	return rc;
+	return m;
 }
 
 /* Send registration requests until MPIB_REGISTERING of them are unanswered, or
  * until the socket is full. */
 static int memory_send_all(struct mpib_client *c, struct mpib_attached *at)
 {
-	struct mpib_memory *some[BORROWED];
+	struct mpib_memory *m;
 	int rc = 0;
 
-	while (rc == 0 && at->registering + BORROWED <= MPIB_REGISTERING) {
-		unsigned n = memory_left(c, at, some, BORROWED);
-
-		if (!n)
-			return 0;
-		rc = memory_send_some(c, at, some, n);
-	}
+	while (rc == 0 && at->registering < MPIB_REGISTERING &&
+	       (m = TAILQ_FIRST(&c->memories)) && m->at != at->number)
+		rc = memory_send(c, at, m);
 	if (rc == -EAGAIN && at->registering == 0)
 		return mpib_fail(-ETIMEDOUT, "the proxy at %s reads nothing",
 				 c->path);
@@ -547,10 +489,11 @@ static void memory_deregister(struct mpib_client *c,
 		shutdown(at->sock, SHUT_RDWR);
 }
 
-void mpib_memory_drop(struct mpib_client *c, const struct mpib_memory *memory)
+void mpib_memory_drop(struct mpib_client *c, struct mpib_memory *memory)
 {
 	const struct mpib_attached *at = c->successor;
 
+	TAILQ_REMOVE(&c->memories, memory, link);
 	mpib_keep_close(c, memory->kept);
 	/* If the proxy has not answered the registration yet, memory_answered()
 	 * deregisters the memory after the answer. */

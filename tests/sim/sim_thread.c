@@ -71,14 +71,10 @@ uint32_t __wrap_mpib_keep(struct mpib_client *c, int fd)
 	return kept < 0 ? 0 : (uint32_t)kept + 1;
 }
 
-void __wrap_mpib_keep_lend(const struct mpib_client *c, const uint32_t *kept,
-			   int *fd, unsigned n)
+int __wrap_mpib_keep_lend(const struct mpib_client *c, uint32_t kept)
 {
 	(void)c;
-	for (unsigned i = 0; i < n; i++)
-		fd[i] = kept[i] ? __wrap_fcntl((int)kept[i] - 1,
-					       F_DUPFD_CLOEXEC, 0)
-				: -EBADF;
+	return kept ? __wrap_fcntl((int)kept - 1, F_DUPFD_CLOEXEC, 0) : -EBADF;
 }
 
 void __wrap_mpib_keep_close(const struct mpib_client *c, uint32_t kept)

@@ -117,8 +117,7 @@ void __wrap_mpib_thread_join(pthread_t thread);
 bool __wrap_mpib_mutex_try(pthread_mutex_t *m);
 struct mpib_client;
 uint32_t __wrap_mpib_keep(struct mpib_client *c, int fd);
-void __wrap_mpib_keep_lend(const struct mpib_client *c, const uint32_t *kept,
-			   int *fd, unsigned n);
+int __wrap_mpib_keep_lend(const struct mpib_client *c, uint32_t kept);
 void __wrap_mpib_keep_close(const struct mpib_client *c, uint32_t kept);
 int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr,
 			  void *(*fn)(void *), void *arg);
