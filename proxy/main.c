@@ -107,6 +107,7 @@ static void warn_of_group(const struct mpib_proxy *p)
 			  group, group);
 }
 
+/* Each has a thread, so that no write blocks the control thread. */
 static struct mpib_writer *const writers[] = {
 	&mpib_log_writer,
 	&mpib_event_writer,

@@ -37,14 +37,14 @@
  * effect as any other number above 1024: all payload goes over SUP. Agents and
  * proxies that do not support MPIB_HINT_OWN must give it this effect, too.
  *
- * The agent may send struct mpib_agent_summary and struct mpib_agent_reason, one
- * per packet, at any time and any number of times. The size of a packet tells
- * the proxy whether the packet is a response, a summary or a reason. The proxy
- * drains the rails that the last summary calls sick: both ends of each lane of
- * this node avoid them. The drain ends with the next summary that does not call
- * the rail sick, when the agent closes the socket, or when the summary is no
- * longer valid. A device's last rail is never drained. The proxy's statistics
- * show the summary and the reasons.
+ * The agent may send struct mpib_agent_summary and struct mpib_agent_reason,
+ * one per packet, at any time and any number of times. The size of a packet
+ * tells the proxy whether the packet is a response, a summary or a reason. The
+ * proxy drains the rails that the last summary calls sick: both ends of each
+ * lane of this node avoid them. The drain ends with the next summary that does
+ * not call the rail sick, when the agent closes the socket, or when the summary
+ * is no longer valid. A device's last rail is never drained. The proxy's
+ * statistics show the summary and the reasons.
  *
  * Integers, including magic numbers, are in native byte order. IPv4 addresses
  * are in network byte order.

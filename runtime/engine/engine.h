@@ -348,8 +348,8 @@ struct mpib_lane_info {
  * to be in the same island. In vanilla mode a lane to another island has no QPs
  * on SUP, and both ends must agree on the path. If an end has lost a rail's
  * device, the rail gets its QPs only after the proxy at that end is replaced.
- * Returns 0 or -errno, and mpib_engine_last_error() says why. -ENOTSUP: this end
- * cannot create the lane that `want` describes. -EPROTO: the ends differ in
+ * Returns 0 or -errno, and mpib_engine_last_error() says why. -ENOTSUP: this
+ * end cannot create the lane that `want` describes. -EPROTO: the ends differ in
  * mode, path or spread. -ENETDOWN: a rail's device is lost, and there is no
  * other rail or no failover.
  */

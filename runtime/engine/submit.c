@@ -163,9 +163,9 @@ static int submit_early(struct engine_conn *f)
 	return taken;
 }
 
-/* Serve the rings of a client whose bits are set in `bits`. `bits` is one word
- * of the bitmap in which the client marks the rings with new descriptors (its
- * summary). */
+/* Serve some rings of a client: those with a set bit in `bits`. The client sets
+ * these bits in its summary when it pushes descriptors; `bits` is word number
+ * `word` of the summary. */
 static int serve_named(struct engine_client *a, unsigned word, uint64_t bits)
 {
 	struct mpib_tenant *t = a->tenant;

@@ -397,8 +397,11 @@ bool peer_conn_on_accept(struct mpib_peer *p, const struct mpib_peer_msg *m)
 {
 	struct peer_conn *c = conn_by_id(p, m->to);
 
-	if (!c || !c->offered || m->from == 0)
-		return !c || (m->from && c->their_id == m->from);
+	if (!c)
+		return true;
+	if (!c->offered || m->from == 0)
+		/* a correct peer may only repeat its CONN_ACCEPT */
+		return m->from && c->their_id == m->from;
 	c->offered = false;
 	c->their_id = m->from;
 	if (c->state != PEER_CONN_OPEN) {

@@ -103,8 +103,8 @@ struct lane_counts {
 	uint64_t here, all; /* of the user, to the peer and to all peers */
 };
 
-/* Count the lanes. `here` and `all` are the lanes that the user opened if `ours`
- * is true, otherwise the lanes that peers opened for the user. */
+/* Count the lanes. `here` and `all` are the lanes that the user opened if
+ * `ours` is true, otherwise the lanes that peers opened for the user. */
 static struct lane_counts count_lanes(const struct mpib_broker *b,
 				      const struct mpib_peer *p, uid_t uid,
 				      bool ours)

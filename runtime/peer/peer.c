@@ -226,7 +226,8 @@ static void peer_broke(struct mpib_peer *p, const char *what)
 	mpib_peer_cut(p, "it broke the protocol");
 }
 
-/* NULL: a message of the handshake, which is over, or of link.c. */
+/* By message type. NULL: on a link that is up, a correct peer never sends this
+ * type, or link.c handles it. */
 static peer_message_fn *const handlers[] = {
 	[MPIB_PEER_LANE_OPEN] = peer_lane_on_open,
 	[MPIB_PEER_LANE_ACCEPT] = peer_lane_on_accept,

@@ -4,8 +4,8 @@
  * -finstrument-functions. The library writes to the file MESSAGE_OUT the
  * address of each function that runs inside a function of MESSAGE_TURNS. Each
  * address is written once, relative to the program's file. Only one thread may
- * run. The library also replaces the clock, so that the functions do not depend
- * on how busy the machine is: each reading is TICK_NS later than the one before.
+ * run. The library also replaces the clock, so that the functions
+ * do not depend on how busy the machine is: each reading adds TICK_NS.
  */
 #include <link.h>
 #include <stdbool.h>

@@ -481,9 +481,9 @@ next_cts(struct engine_conn *f, struct mpib_cts *cts)
 	return false;
 }
 
-/* Tell the receiver that its receive is too small. Send none of the message.
- * Instead, send a record with -EMSGSIZE and the message's size, and an IMM on
- * the home rail, which ends the slot. The send ends when this send op ends. */
+/* Tell the receiver that its receive is too small, and send no byte of the
+ * message. The receiver gets a record with -EMSGSIZE and the message's size. An
+ * IMM on the home rail ends the slot. The send ends when this send op ends. */
 static bool sender_refuse(struct engine_conn *f, const struct mpib_cts *cts)
 {
 	const struct send_range *e = mpib_sender_oldest(f);

@@ -232,9 +232,9 @@ static inline uint32_t mpib_qp_outstanding(const struct mpib_lane_qp *q)
 }
 
 /* Return whether `wrs` more WRs may be posted to the QP now. The QP's SQ, its
- * rail's CQ and the shard's pool of WRs must have room for them. A QP may use at
- * most as many places of the CQ as it leaves free for others. So QPs to stopped
- * peers do not use up the CQ. */
+ * rail's CQ and the shard's pool of WRs must have room for them. One QP gets at
+ * most about half of the CQ places that the other QPs leave free. So QPs to
+ * stopped peers do not use up the CQ. */
 static inline bool mpib_qp_fits(const struct mpib_lane_qp *q, unsigned rail,
 				uint32_t wrs)
 {

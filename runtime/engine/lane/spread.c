@@ -27,8 +27,9 @@ static bool spread_room(void *ctx, unsigned port)
 	const struct mpib_lane_spread *x = ctx;
 	const struct mpib_lane_qp *q = port_qp(x, port);
 
-	/* The control thread owns the QPs of a rail that is not open. A QP may
-	 * use at most as many WRs of the pool as it leaves free for others. */
+	/* The control thread owns the QPs of a rail that is not open. One QP
+	 * gets at most about half of the pool's WRs that the other QPs leave
+	 * free. */
 	return (x->lane->open & mpib_rail_bit(x->rail)) &&
 	       mpib_qp_fits(q, x->rail, 1) &&
 	       mpib_qp_outstanding(q) < x->lane->shard->frags.left;

@@ -6,12 +6,12 @@
  * The control thread reserves ("promises") places for the objects that it
  * creates. It promises one place per receive of a tenant. It promises two
  * places per QP, for the QP's last WR and for a probe. All sends share the
- * other places. A QP never uses more of these places than it leaves free
- * (mpib_qp_fits()). So even while sends wait for room, receives can be
- * refilled, lanes can be stopped and probes can be posted. If sends already use
- * the places that are promised to a new object, the object gets its places when
- * sends complete. Receives and QPs together may reserve up to three quarters of
- * the CQ, and one tenant's lanes up to a quarter of that
+ * other places. One QP gets at most about half of the places that the other QPs
+ * leave free (mpib_qp_fits()). So even while sends wait for room, receives can
+ * be refilled, lanes can be stopped and probes can be posted. If sends already
+ * use the places that are promised to a new object, the object gets its places
+ * when sends complete. Receives and QPs together may reserve up to three
+ * quarters of the CQ, and one tenant's lanes up to a quarter of that
  * (mpib_tenant_may_have()). Requests for more are refused with a reason. The
  * last 1/32 of the places that can be promised is reserved for root.
  */

@@ -36,9 +36,9 @@ struct mpib_tenant {
 	/* NULL: the device is away, see rail.h */
 	struct ibv_pd *pd[MPIB_RAILS];
 	struct ibv_srq *srq[MPIB_RAILS];
-	/* Control thread. `promised`: CQ places kept for receives of the
-	 * tenant. `qps`: QPs of the tenant, for each of which another
-	 * MPIB_BUDGET_PER_QP places are kept. See budget.h. */
+	/* Control thread. `promised`: CQ places kept for the tenant's receives.
+	 * `qps`: number of the tenant's QPs; each QP keeps MPIB_BUDGET_PER_QP
+	 * CQ places, too. See budget.h. */
 	uint32_t promised[MPIB_RAILS], qps[MPIB_RAILS];
 	/* control thread: number of receiving connections */
 	unsigned receivers;

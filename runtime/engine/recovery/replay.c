@@ -90,10 +90,10 @@ static struct mpib_record *record_of(struct engine_conn *f,
 }
 
 /* Count the bytes of lost stripes for rail q instead of the rail that lost
- * them. The receiver counts the bytes of each rail, too, and gets its numbers
- * from the slot's record. So correct the record as well. If `open` is true, the
- * slot's IMM is not posted yet and the record is not written: then correct the
- * numbers from which it will be written. */
+ * them. The slot's record tells the receiver how many bytes each rail carried,
+ * so correct the record, too. If `open` is true, the slot's IMM is not posted
+ * yet. Then there is no record yet, so correct the sums from which it will be
+ * made. */
 static void move_bytes(struct engine_conn *f, struct send_op *p, unsigned q,
 		       bool open)
 {

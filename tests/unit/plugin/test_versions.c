@@ -123,8 +123,7 @@ CASE(each_device_of_the_proxy_is_a_device_of_nccl)
 			 NCCL_INVALID_ARGUMENT);
 }
 
-/* With NULL, NCCL leaves the devices as they are, whatever
- * NCCL_NET_FORCE_MERGE says. */
+/* If makeVDevice is NULL, NCCL fuses no devices. */
 CASE(the_plugin_has_one_device_and_does_not_fuse)
 {
 	const struct nccl_net_v11 *v11 = rig_table(11);
